@@ -1,0 +1,73 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Guest runs of a profile.  Source after build.sh.
+#
+# A run is a profile with one of its variants, written PROFILE/VARIANT, e.g.
+# amd/tdp_mmu=1, or the bare profile where it has none.
+
+# profile_runs PROFILE[/VARIANT]: the runs this names, one a line.
+profile_runs() {
+	local profile=${1%%/*} variants variant
+	variants=$(conf "$(profile_file "$profile")" variants "")
+	if [[ $1 == */* ]]; then
+		[[ " $variants " == *" ${1#*/} "* ]] ||
+			die "profile $profile has no variant '${1#*/}'; it has: $variants"
+		printf '%s\n' "$1"
+	elif [[ -z $variants ]]; then
+		printf '%s\n' "$profile"
+	else
+		for variant in $variants; do
+			printf '%s/%s\n' "$profile" "$variant"
+		done
+	fi
+}
+
+# run_conf RUN KEY [DEFAULT]: a value of the run's profile.
+run_conf() {
+	local run=$1
+	shift
+	conf "$(profile_file "${run%%/*}")" "$@"
+}
+
+# run_cmdline RUN: the kernel parameters of a run.
+run_cmdline() {
+	printf '%s' "$(run_conf "$1" cmdline "")"
+	[[ $1 != */* ]] || printf ' kvm.%s' "${1#*/}"
+}
+
+# guest_run RUN KERNEL-DIR TESTS-DIR PLAN OUT [OPTION...]: boot the run's guest
+# and run PLAN in it; options go to tools/guest-run.  Status is that of
+# guest-run, all output is in OUT.log.
+guest_run() {
+	local run=$1 img=$2 tests=$3 plan=$4 out=$5
+	shift 5
+	logged "$out.log" "$kmmu_root/tools/guest-run" --emulator "$(run_conf "$run" emulator)" \
+		--kernel "$img/bzImage" --tests "$tests" --plan "$plan" --out "$out" \
+		--cmdline "$(run_cmdline "$run")" --mem "$(run_conf "$run" memory 1024)" \
+		--cpus "$(run_conf "$run" cpus 1)" "$@"
+}
+
+# harness_key: a hash of everything that decides how a guest is run and judged.
+harness_key() {
+	cat "$kmmu_root"/tools/guest-run "$kmmu_root"/tools/guest/*.c "$kmmu_root"/tools/guest/emulators/* \
+		"$kmmu_root"/tools/lib/verdict.py "$kmmu_root"/ci/splats/* |
+		content_key "$(qemu-system-x86_64 --version 2>&1 | head -1)" \
+			"$(dpkg-query -W -f '${Version}' bochs busybox-static 2>/dev/null)"
+}
+
+# pool COMMAND...: run COMMAND in the background, but no more than one job a core
+# at a time.  pool_wait waits for all; jobs report through files, not by status.
+pool() {
+	while (($(jobs -rp | wc -l) >= $(nproc))); do
+		wait -n || true
+	done
+	"$@" &
+}
+
+pool_wait() {
+	wait
+}
+
+# A killed verb takes its guests along.
+trap 'trap - INT TERM; kill $(jobs -rp) 2>/dev/null || true; wait; exit 2' INT TERM
