@@ -6,8 +6,8 @@
 
 SPEC is the topic's file in ci/bench; DIR/RUN/{base,tip}.{1,2}/result.json are
 the guests' results.  Writes DIR/bench.json and prints the table on stderr, the
-JSON on stdout.  Exit status: 0 ok, 1 a guest failed or a metric is missing, 2
-usage or environment.
+JSON on stdout.  Exit status: 0 ok, 1 a guest failed, a metric is missing or over
+its limit, 2 usage or environment.
 """
 
 import json
@@ -26,8 +26,9 @@ class Missing(Exception):
 
 
 def read_spec(path):
-    """The test's command and the metrics as (name, unit, token, fields)."""
-    test, metrics = "", []
+    """The test's command, the metrics as (name, unit, token, fields), and the
+    limits as (run, name, unit, limit)."""
+    test, metrics, limits = "", [], []
     with open(path, encoding="utf-8") as f:
         for line in f:
             key, _, value = line.rstrip("\n").partition("=")
@@ -36,7 +37,9 @@ def read_spec(path):
             elif key == "metric":
                 name, unit, token, fields = value.split("|")
                 metrics.append((name, unit, token, fields.split("/")))
-    return test, metrics
+            elif key == "limit":
+                limits.append(value.split("|"))
+    return test, metrics, limits
 
 
 def guest_output(path):
@@ -61,7 +64,7 @@ def value_of(lines, token, fields):
 
 
 def measure(spec, directory, run, emulator, cmdline, topic):
-    test, metrics = spec
+    test, metrics, _ = spec
     outputs = {(point, n): guest_output(os.path.join(directory, run, f"{point}.{n}", "result.json"))
                for point in POINTS for n in (1, 2)}
     for name, unit, token, fields in metrics:
@@ -72,6 +75,21 @@ def measure(spec, directory, run, emulator, cmdline, topic):
                "base": values["base", 1], "tip": values["tip", 1], "peers": {},
                "runs": {p: [values[p, 1], values[p, 2]] for p in POINTS},
                "repeatable": spread <= TOLERANCE}
+
+
+def breaches(rows, limits):
+    """The limits that rows exceed, in words; a limit that no row is about counts
+    only if its run was measured."""
+    for run, name, unit, limit in limits:
+        for row in rows:
+            if (row["profile"], row["metric"], row["unit"]) == (run, name, unit):
+                most = row["base"] if limit == "base" else float(limit)
+                if row["tip"] > most:
+                    yield f"{run}: {name}, {unit}: {row['tip']:.2f} exceeds the limit of {most:.2f}"
+                break
+        else:
+            if any(row["profile"] == run for row in rows):
+                yield f"{run}: no metric '{name}' in {unit} for its limit"
 
 
 def show(rows):
@@ -89,15 +107,19 @@ def main(argv):
         print(__doc__, file=sys.stderr)
         return 2
     topic, spec, directory = argv[1:4]
+    spec = read_spec(spec)
     rows, failed = [], 0
     for arg in argv[4:]:
         run, emulator, cmdline = arg.split(":", 2)
         try:
-            rows += measure(read_spec(spec), directory, run, emulator, cmdline, topic)
+            rows += measure(spec, directory, run, emulator, cmdline, topic)
         except Missing as e:
             print(f"bench: {run}: {e}", file=sys.stderr)
             failed = 1
     show(rows)
+    for breach in breaches(rows, spec[2]):
+        print(f"bench: {breach}", file=sys.stderr)
+        failed = 1
     text = json.dumps(rows, indent=1) + "\n"
     write_file(os.path.join(directory, "bench.json"), text)
     sys.stdout.write(text)

@@ -62,12 +62,25 @@ pool() {
 	while (($(jobs -rp | wc -l) >= $(nproc))); do
 		wait -n || true
 	done
+	# A process group of its own, to be ended as one; see below.
+	set -m
 	"$@" &
+	set +m
 }
 
 pool_wait() {
 	wait
 }
 
-# A killed verb takes its guests along.
-trap 'trap - INT TERM; kill $(jobs -rp) 2>/dev/null || true; wait; exit 2' INT TERM
+# end_jobs: a killed verb takes its guests along.
+end_jobs() {
+	local pid
+	trap - INT TERM
+	for pid in $(jobs -rp); do
+		kill -TERM -- "-$pid" 2>/dev/null || true
+	done
+	wait
+	printf 'kmmu %s: interrupted; nothing that did not finish counts\n' "$kmmu_verb" >&2
+	exit 2
+}
+trap end_jobs INT TERM

@@ -19,6 +19,7 @@ or environment.
 
 import json
 import os
+import re
 import sys
 import xml.etree.ElementTree as ET
 
@@ -70,9 +71,11 @@ def merge(plan, cache, run, out):
     save(out, entries)
 
 
-def failing_line(entry):
-    """What a failure has in common with the same failure elsewhere."""
-    return entry["status"], entry["reason"].split(" (")[0]
+def symptom(entry):
+    """What a failure has in common with the same failure elsewhere: the exit
+    status, and where the test says that it failed."""
+    where = re.search(r"\S+\.[ch]:\d+: .*", "\n".join(entry["output"]))
+    return entry["reason"], where and where[0]
 
 
 def judge(base, tip):
@@ -81,7 +84,8 @@ def judge(base, tip):
         return "pass"
     if tip["status"] == "SKIP":
         return "skip"
-    if base and base["status"] not in GOOD and failing_line(base) == failing_line(tip):
+    # That both got lost or timed out says nothing about either.
+    if base and base["status"] == tip["status"] == "FAIL" and symptom(base) == symptom(tip):
         return "known"
     return "fail"
 
