@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# The check of every kernel build; build directories in ci/checks link here as
+# their `run` and say in `info` what to build (besides the keys in lib.sh):
+#
+#   arch, cross  ARCH and CROSS_COMPILE
+#   config       fragments in ci/config, merged over allnoconfig
+#   targets      what to make
+#   make         further arguments
+#   touched      pathspecs; the objects of C files that the patch changes there
+#                are built as well
+#   warnings     cc or sparse: new ones, compared with the parent, fail; without
+#                this key it is enough that the commit builds
+# shellcheck source=ci/checks/lib.sh
+source "$(dirname "$(readlink -f "$0")")/lib.sh"
+# shellcheck source=ci/checks/warnings.sh
+source "$kmmu_root/ci/checks/warnings.sh"
+
+# recorded WHAT COMMAND: the command, through ci/checks/record if this check
+# compares WHAT's warnings.
+recorded() {
+	[[ $(info warnings "") != "$1" ]] || printf '%s ' "$kmmu_root/ci/checks/record"
+	printf '%s' "$2"
+}
+
+# kbuild TARGET...: make in TREE with the objects in OBJ/o.  Whatever would make
+# two builds of the same sources differ is fixed.
+kbuild() {
+	local cross more
+	cross=$(info cross "")
+	read -ra more <<<"$(info make "")"
+	run make -s -C "$tree" O="$obj/o" ARCH="$(info arch)" CROSS_COMPILE="$cross" \
+		CC="$(recorded cc "$(cached "${cross}gcc")")" CHECK="$(recorded sparse sparse)" \
+		LOCALVERSION= KBUILD_BUILD_TIMESTAMP='Sun Dec 13 22:41:30 UTC 2020' \
+		KBUILD_BUILD_USER=kmmu KBUILD_BUILD_HOST=kmmu KBUILD_BUILD_VERSION=1 \
+		-j"${KMMU_JOBS:-$(nproc)}" "${more[@]}" "$@" 2>&1 | tee "$obj/make.log"
+}
+
+# fragments: the files of the configuration.
+fragments() {
+	local name
+	for name in $(info config); do
+		printf '%s\n' "$kmmu_root/ci/config/$name.config"
+	done
+}
+
+# lost_options: the options of OBJ/all.config that Kconfig did not take.  The
+# last line about an option counts.
+lost_options() {
+	awk '/^CONFIG_/ { split($0, o, "="); want[o[1]] = $0 }
+		END { for (k in want) print want[k] }' "$obj/all.config" |
+		grep -vxF -f "$obj/o/.config" | tr '\n' ' '
+}
+
+# configure COMMIT: again whenever the fragments or a Kconfig file changed.
+configure() {
+	local files lost
+	mapfile -t files < <(fragments)
+	if cat "${files[@]}" | cmp -s - "$obj/all.config" && [[ -s $obj/configured ]] &&
+		kgit diff --quiet "$(<"$obj/configured")" "$1" -- '*Kconfig*' 2>/dev/null; then
+		return
+	fi
+	rm -f "$obj/configured"
+	mkdir -p "$obj/o"
+	cat "${files[@]}" >"$obj/all.config"
+	KCONFIG_ALLCONFIG=$obj/all.config kbuild allnoconfig || return
+	lost=$(lost_options || true)
+	[[ -z $lost ]] || unable "Kconfig dropped $lost(see ci/config)"
+	printf '%s\n' "$1" >"$obj/configured"
+}
+
+# touched_objects COMMIT: objects of the C files that the patch changes.
+touched_objects() {
+	local specs file
+	read -ra specs <<<"$(info touched "")"
+	((${#specs[@]})) || return 0
+	kgit diff --name-only "$parent" "$commit" -- "${specs[@]}" |
+		while read -r file; do
+			[[ $file != *.c ]] || ! kgit cat-file -e "$1:$file" 2>/dev/null ||
+				printf '%s\n' "${file%.c}.o"
+		done
+}
+
+first_error() {
+	grep -m1 -E '(error|undefined|ERROR|\*\*\*)' "$obj/make.log" | sed "s|$tree/||"
+}
+
+# build COMMIT
+build() {
+	local targets
+	at "$1"
+	configure "$1" || return
+	read -ra targets <<<"$(info targets) $(touched_objects "$1" | tr '\n' ' ')"
+	kbuild "${targets[@]}"
+}
+
+[[ -z $(info warnings "") ]] || compare_builds
+build "$commit" || failed "does not build: $(first_error)"
+passed "builds"
