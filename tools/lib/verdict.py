@@ -32,7 +32,7 @@ class Unjudgeable(Exception):
 
 
 class Lost(Exception):
-    """The report ends here, or what follows cannot be trusted."""
+    """What follows in the report cannot be trusted."""
 
 
 @dataclasses.dataclass
@@ -55,10 +55,10 @@ class Entry:
 
 
 def read_lines(path):
-    """The complete lines of a file; a truncated last one is no evidence."""
+    """The lines of a file; the last one is empty, or has no newline."""
     try:
         with open(path, encoding="utf-8", errors="replace", newline="") as f:
-            return [line.rstrip("\r") for line in f.read().split("\n")[:-1]]
+            return [line.rstrip("\r") for line in f.read().split("\n")]
     except OSError as e:
         raise Unjudgeable(f"cannot read {path}: {e.strerror}") from e
 
@@ -67,11 +67,11 @@ def read_plan(path):
     """The nonce and the entries of the plan that the guest got."""
     nonce, entries = "", []
     for line in read_lines(path):
-        record, value = line.split("\t")[:2]
+        record, *fields = line.split("\t")
         if record == "nonce":
-            nonce = value
-        else:
-            entries.append(Entry(value))
+            nonce = fields[0]
+        elif record == "run":
+            entries.append(Entry(fields[0]))
     if not nonce or not entries:
         raise Unjudgeable(f"{path} has no nonce or no entry")
     return nonce, entries
@@ -114,9 +114,7 @@ def expect(line, wanted):
 
 
 def read_entry(lines, nonce, number, entry):
-    """Read one entry's report; returns the status and reason it claims."""
-    expect(next(lines), f"# kmmu-begin {nonce} {number} {entry.name}")
-    entry.begun, entry.reason = True, "the guest died"
+    """Read one entry's output and result; returns the status and reason it claims."""
     end = re.compile(rf"# kmmu-end {nonce} {number} us=(\d+) tainted=(\d+)")
     while not (m := end.fullmatch(line := next(lines))):
         if not line.startswith("# "):
@@ -144,20 +142,20 @@ def read_report(lines, nonce, entries):
     """
     expect(next(lines), "KTAP version 1")
     expect(next(lines), f"1..{len(entries)}")
-    previous, claims = None, []
+    claims = []
     for number, entry in enumerate(entries, 1):
-        claim = read_entry(lines, nonce, number, entry)
+        expect(next(lines), f"# kmmu-begin {nonce} {number} {entry.name}")
+        entry.begun, entry.reason = True, "the guest died"
         # That this entry began proves the result of the one before.
-        if previous:
-            previous.status, previous.reason = claims[-1]
-        if claim[0] in ("FAIL", "TIMEOUT"):
-            entry.status, entry.reason = claim
-        else:
-            entry.reason = "the guest died after its result"
-        previous = entry
-        claims.append(claim)
+        if claims:
+            entries[number - 2].status, entries[number - 2].reason = claims[-1]
+        claims.append(read_entry(lines, nonce, number, entry))
+        entry.reason = "the guest died after its result"
+        # A failure needs no proof.
+        if claims[-1][0] in ("FAIL", "TIMEOUT"):
+            entry.status, entry.reason = claims[-1]
     read_verdict(lines, nonce, [status for status, _ in claims])
-    previous.status, previous.reason = claims[-1]
+    entries[-1].status, entries[-1].reason = claims[-1]
 
 
 def judge_report(lines, nonce, entries, killed):
@@ -183,7 +181,7 @@ def scan_console(lines, entries, deny, allow):
 
     What comes before the first one belongs to the boot, which is returned.
     """
-    boot = current = Entry("boot", "PASS", "")
+    boot = current = Entry("boot", status="PASS", reason="")
     by_name = {entry.name: entry for entry in entries}
     for line in lines:
         m = re.search(r"kmmu: begin (\S+)$", line)
@@ -197,16 +195,16 @@ def scan_console(lines, entries, deny, allow):
 
 def apply_splats(boot, entries):
     """Fail entries for splats, and for taint that no splat explains."""
-    taint, excused = 0, bool(boot.allowed or boot.splats)
+    taint = 0
     for entry in [boot] + entries:
         new = entry.taint & ~taint & TAINT_COMPLAINT
         taint |= entry.taint
+        # The boot's taint is first seen at the end of the first entry.
+        excused = entry.allowed or (entry is entries[0] and boot.allowed + boot.splats)
         if entry.splats:
             entry.fail("splat: " + re.sub(r"^\[[^]]*\] ", "", entry.splats[0]))
-        elif new and not entry.allowed and not excused:
+        elif new and not excused:
             entry.fail(f"tainted the kernel ({entry.taint}) with no splat to see")
-        # The taint of the boot is first seen at the end of the first entry.
-        excused = excused and entry is boot
 
 
 def ktap_line(number, entry):
@@ -300,7 +298,8 @@ def judge(args):
         for entry in entries:
             entry.reason = "the run did not finish"
     else:
-        judge_report(read_lines(args.verdict), nonce, entries, args.killed)
+        # A truncated line proves nothing on the verdict port.
+        judge_report(read_lines(args.verdict)[:-1], nonce, entries, args.killed)
         boot = scan_console(read_lines(args.console), entries, deny, allow)
         apply_splats(boot, entries)
         if boot.status != "PASS":
