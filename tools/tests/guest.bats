@@ -534,8 +534,8 @@ interrupt() {
 	child=$(pgrep -P "$pid" "${2%%-*}")
 	kill -"$1" "$pid"
 	wait "$pid" || rc=$?
-	sleep 0.5
-	! kill -0 "$child" 2>/dev/null || return 99
+	# It may need a moment to die, but not ten seconds.
+	timeout 10 sh -c 'while kill -0 "$1"; do sleep 0.2; done' _ "$child" 2>/dev/null || return 99
 	return "$rc"
 }
 
