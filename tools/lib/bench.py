@@ -11,10 +11,11 @@ its limit, 2 usage or environment.
 """
 
 import json
+import math
 import os
 import sys
 
-from verdict import write_file
+from verdict import Unjudgeable, write_file
 
 # Two runs that differ by more than this are reported as not repeatable.
 TOLERANCE = 0.001
@@ -58,8 +59,14 @@ def value_of(lines, token, fields):
     key, _, wanted = token.partition("=")
     for line in lines:
         if line.get(key) == wanted and all(f in line for f in fields):
-            value = float(line[fields[0]])
-            return value / float(line[fields[1]]) if len(fields) > 1 else value
+            try:
+                numbers = [float(line[f]) for f in fields]
+                value = numbers[0] / numbers[1] if len(fields) > 1 else numbers[0]
+            except (ValueError, ZeroDivisionError) as e:
+                raise Missing(f"{'/'.join(fields)} for {token}: {e}") from e
+            if not math.isfinite(value):
+                raise Missing(f"{'/'.join(fields)} for {token} is {value}")
+            return value
     raise Missing(f"no {'/'.join(fields)} for {token}")
 
 
@@ -102,14 +109,10 @@ def show(rows):
     print("\nEmulated CPUs: counts of instructions and events, not times of real hardware.", file=sys.stderr)
 
 
-def main(argv):
-    if len(argv) < 5:
-        print(__doc__, file=sys.stderr)
-        return 2
-    topic, spec, directory = argv[1:4]
-    spec = read_spec(spec)
+def report(topic, spec_file, directory, args):
     rows, failed = [], 0
-    for arg in argv[4:]:
+    spec = read_spec(spec_file)
+    for arg in args:
         run, emulator, cmdline = arg.split(":", 2)
         try:
             rows += measure(spec, directory, run, emulator, cmdline, topic)
@@ -124,6 +127,17 @@ def main(argv):
     write_file(os.path.join(directory, "bench.json"), text)
     sys.stdout.write(text)
     return failed
+
+
+def main(argv):
+    if len(argv) < 5:
+        print(__doc__, file=sys.stderr)
+        return 2
+    try:
+        return report(*argv[1:4], argv[4:])
+    except (OSError, ValueError, KeyError, Unjudgeable) as e:
+        print(f"bench.py: {e}", file=sys.stderr)
+        return 2
 
 
 if __name__ == "__main__":

@@ -17,8 +17,9 @@ profile_file() {
 
 # config_fragments PROFILE: the configuration fragments it is built from.
 config_fragments() {
-	local name
-	for name in base $(conf "$(profile_file "$1")" config ""); do
+	local file name
+	file=$(profile_file "$1") || exit
+	for name in base $(conf "$file" config ""); do
 		[[ -f $kmmu_root/ci/config/$name.config ]] || die "no fragment ci/config/$name.config"
 		printf '%s\n' "$kmmu_root/ci/config/$name.config"
 	done
@@ -54,10 +55,23 @@ make_config() {
 		mv "$obj/all.config.new" "$obj/all.config"
 	fi
 	rm -f "$obj/all.config.new"
-	lost=$(grep -hE '^(CONFIG_|# CONFIG_.* is not set)' "$obj/all.config" |
-		awk '{ k = $0; sub(/^# /, "", k); sub(/[= ].*/, "", k); last[k] = $0 } END { for (k in last) print last[k] }' |
-		grep -vxF -f "$obj/.config" | grep -v ' is not set$' | sort | head -3 | tr '\n' ' ' || true)
+	lost=$(lost_options "$obj/all.config" "$obj/.config") || exit
 	[[ -z $lost ]] || die "Kconfig dropped: $lost(asked for in ci/config)"
+}
+
+# lost_options WANTED GOT: settings that a configuration does not have; the last
+# line about an option counts, and what is not set need not be mentioned.
+lost_options() {
+	awk '{ k = $0; sub(/^# /, "", k); sub(/[= ].*/, "", k) }
+		!/^(CONFIG_[A-Za-z0-9_]+=|# CONFIG_[A-Za-z0-9_]+ is not set$)/ { next }
+		/ is not set$|=n$/ { $0 = k "=n" }
+		NR == FNR { got[k] = $0; next }
+		{ want[k] = $0 }
+		END {
+			for (k in want)
+				if (want[k] != (k in got ? got[k] : k "=n"))
+					print want[k]
+		}' "$2" "$1" | sort | tr '\n' ' '
 }
 
 # source_tree COMMIT: bring build/STACK/src to COMMIT.
@@ -71,7 +85,7 @@ source_tree() {
 		return
 	fi
 	rm -f "$(git -C "$src" rev-parse --git-path index.lock)"
-	git -C "$src" checkout -q --force --detach "$1" || die "could not check out $1 in $src"
+	kgit_dir=$src kgit checkout -q --force --detach "$1" || die "could not check out $1 in $src"
 }
 
 # kernel_sources COMMIT: the tree ids of everything that can reach a kernel.
@@ -89,8 +103,9 @@ test_sources() {
 
 # build_kernel COMMIT PROFILE: print the image directory of that kernel.
 build_kernel() {
-	local commit=$1 profile=$2 fragments key img obj log start=$SECONDS
-	mapfile -t fragments < <(config_fragments "$profile")
+	local commit=$1 profile=$2 out fragments key img obj log start=$SECONDS
+	out=$(config_fragments "$profile") || exit
+	mapfile -t fragments <<<"$out"
 	key=$({ kernel_sources "$commit"; cat "${fragments[@]}"; } | content_key kernel "$(gcc --version | head -1)")
 	img=$kmmu_build/$stack/img/$key
 	if [[ ! -f $img/key ]]; then
@@ -103,12 +118,14 @@ build_kernel() {
 		kbuild "$obj" bzImage >"$log" 2>&1 </dev/null ||
 			fail "the kernel does not build at ${commit:0:12}: $(grep -m1 -E 'error|Error' "$log"); see $log"
 		rm -rf "$img.new"
-		mkdir -p "$img.new"
-		cp "$obj/arch/x86/boot/bzImage" "$obj/System.map" "$img.new/"
-		cp "$obj/.config" "$img.new/config"
-		printf '%s\n' "$key" >"$img.new/key"
-		rm -rf "$img"
-		mv "$img.new" "$img"
+		{
+			mkdir -p "$img.new" &&
+			cp "$obj/arch/x86/boot/bzImage" "$obj/System.map" "$img.new/" &&
+			cp "$obj/.config" "$img.new/config" &&
+			printf '%s\n' "$key" >"$img.new/key" &&
+			rm -rf "$img" &&
+			mv "$img.new" "$img"
+		} || die "could not write $img (disk full?)"
 		note "built in $((SECONDS - start)) s"
 	fi
 	printf '%s\n' "$img"
@@ -123,7 +140,7 @@ build_tests() {
 	if [[ ! -f $dir/key ]]; then
 		work=$dir.work
 		log=$dir.log
-		rm -rf "$dir" "$work"
+		rm -rf "$dir" "$dir.new" "$work"
 		mkdir -p "$work/out" "$dir.new"
 		source_tree "$commit"
 		note "building the KVM selftests at ${commit:0:12} (log $log)"
@@ -135,10 +152,10 @@ build_tests() {
 		} >"$log" 2>&1 </dev/null ||
 			fail "the KVM selftests do not build at ${commit:0:12}: $(grep -m1 -E 'error|Error' "$log"); see $log"
 		while read -r test; do
-			strip -o "$dir.new/${test##*/}" "$test"
+			strip -o "$dir.new/${test##*/}" "$test" || die "could not write $dir.new (disk full?)"
 		done < <(find "$work/out" -type f -perm -u+x ! -name '*.so' ! -name '*.o')
-		printf '%s\n' "$key" >"$dir.new/key"
-		mv "$dir.new" "$dir"
+		{ printf '%s\n' "$key" >"$dir.new/key" && mv "$dir.new" "$dir"; } ||
+			die "could not write $dir (disk full?)"
 		rm -rf "$work"
 		note "built in $((SECONDS - start)) s"
 	fi

@@ -11,14 +11,26 @@
 # Common options, set by parse_common: stack, verbose (0/1).
 set -euo pipefail
 
-kmmu_root=$(dirname "$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")")
+kmmu_root=$(readlink -f "${BASH_SOURCE[0]}")
+kmmu_root=${kmmu_root%/tools/lib/*}
 kmmu_build=${KMMU_BUILD:-$kmmu_root/build}
-kmmu_verb=$(basename "$0")
+kmmu_verb=${0##*/}
 readonly kmmu_root kmmu_build kmmu_verb
 
 stack=${KMMU_STACK:-linux-5.10}
 verbose=0
-export LC_ALL=C.UTF-8
+
+# Nothing that the caller's shell holds for git, make or the compiler may change
+# what comes out here (a git hook sets GIT_DIR, a kernel developer ARCH).
+unset LANGUAGE GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_OBJECT_DIRECTORY \
+	GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_COMMON_DIR GIT_NAMESPACE GIT_PREFIX \
+	GIT_TEMPLATE_DIR GIT_DEFAULT_HASH GIT_DIFF_OPTS GIT_EXTERNAL_DIFF \
+	MAKEFLAGS MFLAGS MAKELEVEL ARCH SUBARCH CROSS_COMPILE KBUILD_OUTPUT \
+	KCFLAGS KCPPFLAGS KAFLAGS KCONFIG_CONFIG KCONFIG_ALLCONFIG CFLAGS CPPFLAGS LDFLAGS LDLIBS TAR_OPTIONS
+export LC_ALL=C.UTF-8 GIT_ATTR_NOSYSTEM=1
+
+# Let checkouts in different places share what ccache holds.
+export CCACHE_BASEDIR=$kmmu_build CCACHE_NOHASHDIR=1
 
 # die MESSAGE...: the environment or the usage is wrong; one line, exit 2.
 die() {
@@ -37,14 +49,29 @@ note() {
 	printf '[%(%H:%M:%S)T] %s\n' -1 "$*" >&2
 }
 
-# run COMMAND...: run it, and with -v show it first, quoted for the shell.
+# trace COMMAND...: with -v, show it, quoted for the shell.
+trace() {
+	((verbose)) || return 0
+	printf '+' >&2
+	printf ' %q' "$@" >&2
+	printf '\n' >&2
+}
+
+# run COMMAND...: run it, and with -v show it first.
 run() {
-	if ((verbose)); then
-		printf '+' >&2
-		printf ' %q' "$@" >&2
-		printf '\n' >&2
-	fi
+	trace "$@"
 	"$@"
+}
+
+# quiet COMMAND...: the same, with what it prints in $said, as one line that can
+# go into a message.
+quiet() {
+	local rc=0
+	trace "$@"
+	said=$("$@" 2>&1) || rc=$?
+	said=$(sed -e 's/^\(error\|fatal\): //' <<<"${said:0:300}" | tr -s '[:space:]' ' ')
+	said=${said% }
+	return "$rc"
 }
 
 # logged LOG COMMAND...: run it with all output in LOG; status is COMMAND's.
@@ -57,7 +84,7 @@ logged() {
 
 # help_from_header FILE: print the header comment of a verb, as its --help.
 help_from_header() {
-	sed -n '3,${/^#/!q;s/^# \{0,1\}//;p}' "$1"
+	sed -n '4,${/^#/!q;/^# shellcheck /q;s/^# \{0,1\}//;p}' "$1"
 }
 
 # common_option ARGS...: if $1 is an option that every verb takes, handle it
@@ -69,6 +96,7 @@ common_option() {
 	--stack)
 		[[ -n ${2-} ]] || die "--stack needs a name"
 		stack=$2
+		need_stack
 		shifted=2
 		;;
 	-v|--verbose) verbose=1; shifted=1 ;;
@@ -93,27 +121,39 @@ conf() {
 	printf '%s' "${line#*=}"
 }
 
+# need_stack: die unless there is the current stack.
+need_stack() {
+	[[ $stack != */* && -f $kmmu_root/ci/stacks/$stack ]] ||
+		die "no stack '$stack'; there are: $(cd "$kmmu_root/ci/stacks" && echo *)"
+}
+[[ -z ${KMMU_STACK-} ]] || need_stack
+
+# die in a $(...) ends just that: what calls it must pass the status on, since
+# bash does not under `||` and the like.
+
 # stack_conf KEY [DEFAULT]: the same, from the data file of the current stack.
 stack_conf() {
-	[[ -f $kmmu_root/ci/stacks/$stack ]] ||
-		die "no stack '$stack'; there are: $(ls "$kmmu_root/ci/stacks")"
 	conf "$kmmu_root/ci/stacks/$stack" "$@"
 }
 
 # base_git: the repository that holds the base (and all applied commits).
 base_git() {
-	printf '%s/%s' "$kmmu_root" "$(stack_conf repository)"
+	local repository
+	repository=$(stack_conf repository) || exit
+	printf '%s/%s' "$kmmu_root" "$repository"
 }
 
 # series_file: the quilt series of the current stack.
 series_file() {
-	printf '%s/%s' "$kmmu_root" "$(stack_conf series)"
+	local series
+	series=$(stack_conf series) || exit
+	printf '%s/%s' "$kmmu_root" "$series"
 }
 
 # series_patches: the patches of the stack in order, relative to patches/.
 series_patches() {
 	local file
-	file=$(series_file)
+	file=$(series_file) || exit
 	[[ -f $file ]] || die "no series file $file"
 	sed -e 's/[[:space:]]*#.*$//' -e '/^[[:space:]]*$/d' "$file"
 }
@@ -121,11 +161,12 @@ series_patches() {
 # find_patch NAME: the one series entry that NAME means: a full entry, a
 # topic/slug or a slug, with or without .patch.
 find_patch() {
-	local name=${1%.patch} hits
+	local name=${1%.patch} all hits
 	name=${name#patches/}
 	name=${name#"$kmmu_root"/patches/}
-	hits=$(series_patches | awk -v n="$name.patch" '
-		$0 == n || substr($0, length($0) - length(n)) == "/" n')
+	all=$(series_patches) || exit
+	hits=$(awk -v n="$name.patch" '
+		$0 == n || substr($0, length($0) - length(n)) == "/" n' <<<"$all")
 	case $(printf '%s' "$hits" | grep -c .) in
 	1) printf '%s\n' "$hits" ;;
 	0) die "no patch '$1' in $(series_file); 'kmmu status' lists them" ;;
@@ -140,15 +181,16 @@ content_key() {
 
 # with_lock NAME COMMAND...: run COMMAND while no other kmmu holds NAME.
 with_lock() {
-	local lock=$kmmu_build/$1.lock fd rc=0
+	local lock=$kmmu_build/$1.lock fd rc
 	shift
-	mkdir -p "$(dirname "$lock")"
-	exec {fd}>"$lock"
+	{ mkdir -p "$(dirname "$lock")" && exec {fd}>"$lock"; } 2>/dev/null || die "cannot write to $kmmu_build"
 	if ! flock -n "$fd"; then
 		note "waiting for another kmmu (lock $lock)"
 		flock "$fd"
 	fi
-	"$@" || rc=$?
+	# Not under `||`, which would switch off -e in COMMAND.
+	"$@"
+	rc=$?
 	exec {fd}>&-
 	return "$rc"
 }

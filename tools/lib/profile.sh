@@ -8,8 +8,9 @@
 
 # profile_runs PROFILE[/VARIANT]: the runs this names, one a line.
 profile_runs() {
-	local profile=${1%%/*} variants variant
-	variants=$(conf "$(profile_file "$profile")" variants "")
+	local profile=${1%%/*} file variants variant
+	file=$(profile_file "$profile") || exit
+	variants=$(conf "$file" variants "")
 	if [[ $1 == */* ]]; then
 		[[ " $variants " == *" ${1#*/} "* ]] ||
 			die "profile $profile has no variant '${1#*/}'; it has: $variants"

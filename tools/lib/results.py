@@ -23,7 +23,7 @@ import re
 import sys
 import xml.etree.ElementTree as ET
 
-from verdict import NOT_XML, write_file
+from verdict import NOT_XML, Unjudgeable, write_file
 
 GOOD = ("PASS", "SKIP")
 
@@ -53,15 +53,18 @@ def todo(plan, cache):
             sys.stdout.write(line)
 
 
+def lost(name, reason):
+    return {"name": name, "status": "LOST", "reason": reason, "seconds": 0.0,
+            "splats": [], "output": []}
+
+
 def merge(plan, cache, run, out):
     kept, new = load(cache), load(run)
     # A complaint before the first entry spoils the whole run.
     boot = new.get("boot")
     entries = []
     for name, _ in plan_lines(plan):
-        entry = kept.get(name) or new.get(name) or {
-            "name": name, "status": "LOST", "reason": "no result", "seconds": 0.0,
-            "splats": [], "output": []}
+        entry = kept.get(name) or new.get(name) or lost(name, "no result")
         if boot and name not in kept:
             entry = {**entry, "status": "FAIL", "reason": f"boot: {boot['reason']}"}
         if entry["status"] in GOOD:
@@ -150,8 +153,10 @@ def compare(directory, point, *runs):
         base = load(os.path.join(directory, run, "base.json"))
         tip = load(os.path.join(directory, run, point + ".json")) if point != "base" else base
         if not tip:
-            tip = {"run": {"name": "run", "status": "LOST", "reason": "no result", "seconds": 0.0,
-                           "splats": [], "output": []}}
+            tip = {"run": lost("run", "no result")}
+        else:
+            # What only the base has was not built, or not found, at the point.
+            tip.update((name, lost(name, f"not at {point}")) for name in base if name not in tip)
         for name, entry in tip.items():
             # The base itself has nothing to be compared with.
             other = base.get(name) if point != "base" else None
@@ -176,7 +181,7 @@ def main(argv):
         return 2
     try:
         return COMMANDS[argv[1]](*argv[2:]) or 0
-    except (OSError, ValueError, KeyError, TypeError) as e:
+    except (OSError, ValueError, KeyError, TypeError, Unjudgeable) as e:
         print(f"results.py {argv[1]}: {e}", file=sys.stderr)
         return 2
 
