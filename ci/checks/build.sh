@@ -82,8 +82,14 @@ touched_objects() {
 		done
 }
 
+# sparse_words: what sparse said; its errors do not end a build.
+sparse_words() {
+	[[ $(info warnings "") != sparse ]] || find "$KMMU_WARNINGS" -type f -exec cat {} +
+}
+
 first_error() {
-	grep -m1 -E '(error|undefined|ERROR|\*\*\*)' "$obj/make.log" | sed "s|$tree/||"
+	grep -E '(error|undefined|multiple definition|ERROR|\*\*\*)' "$obj/make.log" |
+		grep -vxF -f <(sparse_words) | sed "s|$tree/||; q"
 }
 
 # build COMMIT

@@ -34,6 +34,9 @@ verbose=1
 readonly tree=$1 obj=$2 commit=$3 parent=$4 mail=$5 kgit_dir=$1
 mkdir -p "$obj"
 
+# A make that was interrupted is no verdict.
+trap 'exit 130' INT TERM
+
 # How a check ends: its last line and its status.
 passed() { printf '%s\n' "$*"; exit 0; }
 failed() { printf '%s\n' "$*"; exit 1; }

@@ -5,7 +5,7 @@
 # The last ones build kernels (minutes in warm build directories, else longer)
 # and run with KMMU_SLOW_TESTS=1 only.
 
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154 # bats sets output and friends
+# shellcheck disable=SC2013,SC2016,SC2030,SC2031,SC2154 # bats sets output and friends
 bats_require_minimum_version 1.5.0
 
 root=$(readlink -f "$BATS_TEST_DIRNAME/../..")
@@ -292,6 +292,13 @@ calls() {
 	[[ ${lines[-1]} == "2 passed, 0 failed" && $(calls) == 3 ]]
 }
 
+@test "verb: an empty series" {
+	toy
+	touch "$toy/series"
+	check 2
+	[[ $stderr == *"nothing to check"* ]]
+}
+
 @test "verb: usage" {
 	toy
 	patch a 'passed fine'
@@ -324,7 +331,7 @@ calls() {
 		for key in summary order tools; do
 			grep -q "^$key=." "$info"
 		done
-		for config in $(sed -n 's/^config=//p' "$info"); do
+		for config in $(sed -n 's,^config=,,p' "$info"); do
 			[[ -f $root/ci/config/$config.config ]]
 		done
 	done
@@ -452,6 +459,31 @@ prototype='$a int kvm_planted(void)\n{\n\treturn 0;\n}'
 	[[ ${lines[-1]} == "1 new: kernel/sched/core.c: "*kvm_planted* ]]
 }
 
+@test "w1: a patch that repairs its parent" {
+	slow $mmu '$a int kvm_planted'
+	# shellcheck disable=SC2034 # judge reads them
+	read -r commit parent <<<"$parent $commit"
+	judge 250 w1
+	[[ ${lines[-1]} == "builds, but its parent does not: no warnings to compare with" ]]
+}
+
+@test "w1: a patch that adds an option" {
+	slow arch/x86/kvm/Kconfig '/^config KVM_WERROR/i config KVM_PLANTED\n\tbool "Planted"\n\tdepends on KVM\n'
+	judge 0 w1
+}
+
+@test "w1: a configuration that does not hold" {
+	slow arch/x86/kvm/Kconfig 's/^config KVM_MMU_AUDIT/config KVM_PLANTED/'
+	judge 2 w1
+	[[ ${lines[-1]} == "Kconfig dropped CONFIG_KVM_MMU_AUDIT=y (see ci/config)" ]]
+}
+
+@test "sparse: an error of the compiler, not of sparse, ends it" {
+	slow arch/x86/kvm/pmu.c '$a int kvm_planted'
+	judge 1 sparse
+	[[ ${lines[-1]} == "does not build: "*"expected"*"at end of input" ]]
+}
+
 @test "sparse: a plain dereference of an __rcu pointer" {
 	slow $mmu "$(with_function kvm_planted 'u64 __rcu *sptep' 'return *sptep;')"
 	judge 1 sparse
@@ -490,18 +522,18 @@ prototype='$a int kvm_planted(void)\n{\n\treturn 0;\n}'
 	[[ ${lines[-1]} == *"undefined reference to"*__udivdi3* ]]
 }
 
-@test "ppc64le, s390x, arm64: a function that two of them call goes" {
-	slow include/linux/kvm_host.h 's/\bsearch_memslots\b/search_slots/' \
-		virt/kvm/kvm_main.c 's/\bsearch_memslots\b/search_slots/'
+@test "ppc64le, s390x, arm64: common code drops what the first two use" {
+	local rename='s/\bsearch_memslots\b/search_slots/; s/\blru_slot\b/last_slot/'
+	slow include/linux/kvm_host.h "$rename" virt/kvm/kvm_main.c "$rename"
 	judge 1 ppc64le
 	[[ ${lines[-1]} == "does not build: "*"implicit declaration of function"*search_memslots* ]]
 	judge 1 s390x
-	[[ ${lines[-1]} == "does not build: "*"implicit declaration of function"*search_memslots* ]]
+	[[ ${lines[-1]} == "does not build: "*"no member named"*lru_slot* ]]
 	judge 0 arm64
 }
 
 @test "selftests: a warning through a header" {
-	slow tools/testing/selftests/kvm/include/test_util.h '/_H$/a static int planted(void) { return 0; }'
+	slow tools/testing/selftests/kvm/include/test_util.h '/define .*_H$/a static int planted(void) { return 0; }'
 	judge 1 selftests
 	[[ ${lines[-1]} == *"defined but not used"* ]]
 }
