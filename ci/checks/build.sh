@@ -14,6 +14,8 @@
 #                this key it is enough that the commit builds
 # shellcheck source=ci/checks/lib.sh
 source "$(dirname "$(readlink -f "$0")")/lib.sh"
+# shellcheck source=tools/lib/config.sh
+source "$kmmu_root/tools/lib/config.sh"
 # shellcheck source=ci/checks/warnings.sh
 source "$kmmu_root/ci/checks/warnings.sh"
 
@@ -45,14 +47,6 @@ fragments() {
 	done
 }
 
-# lost_options: the options of OBJ/all.config that Kconfig did not take.  The
-# last line about an option counts.
-lost_options() {
-	awk '/^CONFIG_/ { split($0, o, "="); want[o[1]] = $0 }
-		END { for (k in want) print want[k] }' "$obj/all.config" |
-		grep -vxF -f "$obj/o/.config" | tr '\n' ' '
-}
-
 # configure COMMIT: again whenever the fragments or a Kconfig file changed.
 configure() {
 	local files lost
@@ -65,7 +59,7 @@ configure() {
 	mkdir -p "$obj/o"
 	cat "${files[@]}" >"$obj/all.config"
 	KCONFIG_ALLCONFIG=$obj/all.config kbuild allnoconfig || return
-	lost=$(lost_options || true)
+	lost=$(lost_options "$obj/all.config" "$obj/o/.config")
 	[[ -z $lost ]] || unable "Kconfig dropped $lost(see ci/config)"
 	printf '%s\n' "$1" >"$obj/configured"
 }

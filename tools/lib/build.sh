@@ -8,6 +8,9 @@
 # comes out is kept by content: build/STACK/img/KEY for a kernel, where KEY
 # hashes the sources that can reach it, the configuration and the compiler.
 
+# shellcheck source=tools/lib/config.sh
+source "$kmmu_root/tools/lib/config.sh"
+
 # profile_file NAME: the data file of a profile.
 profile_file() {
 	[[ -f $kmmu_root/ci/profiles/$1 ]] ||
@@ -57,21 +60,6 @@ make_config() {
 	rm -f "$obj/all.config.new"
 	lost=$(lost_options "$obj/all.config" "$obj/.config") || exit
 	[[ -z $lost ]] || die "Kconfig dropped: $lost(asked for in ci/config)"
-}
-
-# lost_options WANTED GOT: settings that a configuration does not have; the last
-# line about an option counts, and what is not set need not be mentioned.
-lost_options() {
-	awk '{ k = $0; sub(/^# /, "", k); sub(/[= ].*/, "", k) }
-		!/^(CONFIG_[A-Za-z0-9_]+=|# CONFIG_[A-Za-z0-9_]+ is not set$)/ { next }
-		/ is not set$|=n$/ { $0 = k "=n" }
-		NR == FNR { got[k] = $0; next }
-		{ want[k] = $0 }
-		END {
-			for (k in want)
-				if (want[k] != (k in got ? got[k] : k "=n"))
-					print want[k]
-		}' "$2" "$1" | sort | tr '\n' ' '
 }
 
 # source_tree COMMIT: bring build/STACK/src to COMMIT.

@@ -461,7 +461,6 @@ prototype='$a int kvm_planted(void)\n{\n\treturn 0;\n}'
 
 @test "w1: a patch that repairs its parent" {
 	slow $mmu '$a int kvm_planted'
-	# shellcheck disable=SC2034 # judge reads them
 	read -r commit parent <<<"$parent $commit"
 	judge 250 w1
 	[[ ${lines[-1]} == "builds, but its parent does not: no warnings to compare with" ]]
