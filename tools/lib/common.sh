@@ -179,18 +179,25 @@ content_key() {
 	{ printf '%s\n' "$@"; cat; } | sha256sum | cut -c1-16
 }
 
+# hold_lock NAME: wait until no other kmmu holds NAME, and hold it from then on, by
+# the descriptor in $lock_fd, to the end of this shell.
+hold_lock() {
+	local lock=$kmmu_build/$1.lock
+	{ mkdir -p "$(dirname "$lock")" && exec {lock_fd}>"$lock"; } 2>/dev/null || die "cannot write to $kmmu_build"
+	if ! flock -n "$lock_fd"; then
+		note "waiting for another kmmu (lock $lock)"
+		flock "$lock_fd"
+	fi
+}
+
 # with_lock NAME COMMAND...: run COMMAND while no other kmmu holds NAME.
 with_lock() {
-	local lock=$kmmu_build/$1.lock fd rc
+	local lock_fd rc
+	hold_lock "$1"
 	shift
-	{ mkdir -p "$(dirname "$lock")" && exec {fd}>"$lock"; } 2>/dev/null || die "cannot write to $kmmu_build"
-	if ! flock -n "$fd"; then
-		note "waiting for another kmmu (lock $lock)"
-		flock "$fd"
-	fi
 	# Not under `||`, which would switch off -e in COMMAND.
 	"$@"
 	rc=$?
-	exec {fd}>&-
+	exec {lock_fd}>&-
 	return "$rc"
 }
