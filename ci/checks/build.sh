@@ -83,7 +83,7 @@ sparse_words() {
 
 first_error() {
 	grep -E '(error|undefined|multiple definition|ERROR|\*\*\*)' "$obj/make.log" |
-		grep -vxF -f <(sparse_words) | sed "s|$tree/||; q"
+		grep -vxF -f <(sparse_words) | short_paths | head -1
 }
 
 # build COMMIT

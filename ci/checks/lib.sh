@@ -54,6 +54,12 @@ cached() {
 	printf '%s' "$1"
 }
 
+# short_paths: a filter that makes paths in messages relative to TREE.  ccache
+# has the compiler print them relative to where make runs, sparse in full.
+short_paths() {
+	sed -E "s|[^ :]*/${tree##*/}/||"
+}
+
 # at COMMIT: bring TREE there.  Only files that differ are written, so make
 # rebuilds just what depends on them.
 at() {

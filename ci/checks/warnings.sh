@@ -11,7 +11,7 @@ mkdir -p "$KMMU_WARNINGS"
 # above moves them, but only after a header that many files include counts once.
 warnings() {
 	find "$KMMU_WARNINGS" -type f ! -name '*.new' -exec cat {} + |
-		sed -nE "s|^$tree/||; /(warning|error): /p" | sort -u |
+		sed -nE '/(warning|error): /p' | short_paths | sort -u |
 		sed -E 's/:[0-9]+(:[0-9]+)?:/:/'
 }
 
