@@ -4,8 +4,8 @@
 
   bench.py TOPIC SPEC DIR RUN:EMULATOR:CMDLINE...
 
-SPEC is the topic's file in ci/bench; DIR/RUN/{base,tip}.{1,2}/result.json are
-the guests' results.  Writes DIR/bench.json and prints the table on stderr, the
+SPEC is the topic's file in ci/bench; DIR/RUN/{base,tip}.N/result.json are the
+guests' results, N being 1 to the number of repetitions.  Writes DIR/bench.json and prints the table on stderr, the
 JSON on stdout.  Exit status: 0 ok, 1 a guest failed, a metric is missing or over
 its limit, 2 usage or environment.
 """
@@ -13,7 +13,9 @@ its limit, 2 usage or environment.
 import json
 import math
 import os
+import statistics
 import sys
+from dataclasses import dataclass, field
 
 from verdict import Unjudgeable, write_file
 
@@ -26,21 +28,37 @@ class Missing(Exception):
     """A guest failed, or its output lacks a metric."""
 
 
-def read_spec(path):
-    """The test's command, the metrics as (name, unit, token, fields), and the
-    limits as (run, name, unit, limit)."""
-    test, metrics, limits = "", [], []
+@dataclass
+class Spec:
+    """A topic's file.  Metrics are (name, unit, token, fields, better), limits
+    (run, name, unit, limit).  Guests whose clock is the host's are noisy."""
+    topic: str
+    test: str = ""
+    metrics: list = field(default_factory=list)
+    limits: list = field(default_factory=list)
+    repeat: int = 2
+    noisy: bool = False
+
+
+def read_spec(topic, path):
+    spec = Spec(topic)
     with open(path, encoding="utf-8") as f:
         for line in f:
             key, _, value = line.rstrip("\n").partition("=")
             if key == "test":
-                test = value
+                spec.test = value
             elif key == "metric":
-                name, unit, token, fields = value.split("|")
-                metrics.append((name, unit, token, fields.split("/")))
+                name, unit, token, fields, *better = value.split("|")
+                if better not in ([], ["higher"]):
+                    raise ValueError(f"{path}: no '{'|'.join(better)}' metrics, but 'higher'")
+                spec.metrics.append((name, unit, token, fields.split("/"), (better or ["lower"])[0]))
             elif key == "limit":
-                limits.append(value.split("|"))
-    return test, metrics, limits
+                spec.limits.append(value.split("|"))
+            elif key == "repeat":
+                spec.repeat = int(value)
+            elif key == "cpus":
+                spec.noisy = True
+    return spec
 
 
 def guest_output(path):
@@ -70,57 +88,83 @@ def value_of(lines, token, fields):
     raise Missing(f"no {'/'.join(fields)} for {token}")
 
 
-def measure(spec, directory, run, emulator, cmdline, topic):
-    test, metrics, _ = spec
-    outputs = {(point, n): guest_output(os.path.join(directory, run, f"{point}.{n}", "result.json"))
-               for point in POINTS for n in (1, 2)}
-    for name, unit, token, fields in metrics:
-        values = {key: value_of(lines, token, fields) for key, lines in outputs.items()}
-        spread = max(abs(values[p, 1] - values[p, 2]) / max(values[p, 1], values[p, 2], 1e-9) for p in POINTS)
-        yield {"topic": topic, "metric": name, "unit": unit, "emulator": emulator, "profile": run,
-               "params": {"command": test, "cmdline": cmdline},
-               "base": values["base", 1], "tip": values["tip", 1], "peers": {},
-               "runs": {p: [values[p, 1], values[p, 2]] for p in POINTS},
-               "repeatable": spread <= TOLERANCE}
+def measure(spec, directory, run, emulator, cmdline):
+    numbers = range(1, spec.repeat + 1)
+    outputs = {point: [guest_output(os.path.join(directory, run, f"{point}.{n}", "result.json"))
+                       for n in numbers] for point in POINTS}
+    for name, unit, token, fields, better in spec.metrics:
+        values = {point: [value_of(lines, token, fields) for lines in outputs[point]] for point in POINTS}
+        row = {"topic": spec.topic, "metric": name, "unit": unit, "emulator": emulator, "profile": run,
+               "params": {"command": spec.test, "cmdline": cmdline}}
+        # An exact figure is the same in all runs, up to what is complained about.
+        row.update((p, statistics.median(v) if spec.noisy else v[0]) for p, v in values.items())
+        row["peers"] = {}
+        if better != "lower":
+            row["better"] = better
+        row["runs"] = values
+        if not spec.noisy:
+            spread = max((max(v) - min(v)) / max(max(v), 1e-9) for v in values.values())
+            row["repeatable"] = spread <= TOLERANCE
+        yield row
+
+
+def bound(limit, base):
+    """The number that a limit means: NUMBER, base or base*NUMBER."""
+    word, _, factor = limit.partition("*")
+    if word == "base":
+        return base * float(factor or 1)
+    return float(limit)
 
 
 def breaches(rows, limits):
-    """The limits that rows exceed, in words; a limit that no row is about counts
+    """The limits that rows break, in words; a limit that no row is about counts
     only if its run was measured."""
     for run, name, unit, limit in limits:
         for row in rows:
             if (row["profile"], row["metric"], row["unit"]) == (run, name, unit):
-                most = row["base"] if limit == "base" else float(limit)
-                if row["tip"] > most:
-                    yield f"{run}: {name}, {unit}: {row['tip']:.2f} exceeds the limit of {most:.2f}"
+                edge = bound(limit, row["base"])
+                higher = row.get("better") == "higher"
+                if row["tip"] < edge if higher else row["tip"] > edge:
+                    word = "is below" if higher else "exceeds"
+                    yield f"{run}: {name}, {unit}: {row['tip']:.2f} {word} the limit of {edge:.2f}"
                 break
         else:
             if any(row["profile"] == run for row in rows):
                 yield f"{run}: no metric '{name}' in {unit} for its limit"
 
 
+def remark(row):
+    """What the reader of a row has to know about its runs."""
+    runs = row["runs"]
+    if "repeatable" not in row:
+        spans = ", ".join(f"{p} {min(v):.2f}-{max(v):.2f}" for p, v in runs.items())
+        return f"  median of {len(runs['tip'])}: {spans}"
+    if not row["repeatable"]:
+        return f"  runs differ by more than {TOLERANCE:.1%}: {runs}"
+    return ""
+
+
 def show(rows):
     print(f"{'metric':20} {'unit':13} {'profile':18} {'base':>12} {'tip':>12} {'ratio':>8}", file=sys.stderr)
     for row in rows:
         ratio = f"{row['tip'] / row['base']:8.3f}" if row["base"] else " " * 8
-        note = "" if row["repeatable"] else f"  two runs differ by more than {TOLERANCE:.1%}: {row['runs']}"
         print(f"{row['metric']:20} {row['unit']:13} {row['profile']:18} {row['base']:12.2f}"
-              f" {row['tip']:12.2f} {ratio}{note}", file=sys.stderr)
+              f" {row['tip']:12.2f} {ratio}{remark(row)}", file=sys.stderr)
     print("\nEmulated CPUs: counts of instructions and events, not times of real hardware.", file=sys.stderr)
 
 
 def report(topic, spec_file, directory, args):
     rows, failed = [], 0
-    spec = read_spec(spec_file)
+    spec = read_spec(topic, spec_file)
     for arg in args:
         run, emulator, cmdline = arg.split(":", 2)
         try:
-            rows += measure(spec, directory, run, emulator, cmdline, topic)
+            rows += measure(spec, directory, run, emulator, cmdline)
         except Missing as e:
             print(f"bench: {run}: {e}", file=sys.stderr)
             failed = 1
     show(rows)
-    for breach in breaches(rows, spec[2]):
+    for breach in breaches(rows, spec.limits):
         print(f"bench: {breach}", file=sys.stderr)
         failed = 1
     text = json.dumps(rows, indent=1) + "\n"
