@@ -150,11 +150,17 @@ build_tests() {
 	printf '%s\n' "$dir"
 }
 
-# build_point POINT PROFILE: print "KERNEL-DIR TESTS-DIR" of that point.
-build_point() {
-	local commit img tests
-	commit=$(stack_commit "$1") || exit
-	img=$(with_lock "$stack-src" build_kernel "$commit" "$2") || exit
-	tests=$(with_lock "$stack-src" build_tests "$commit") || exit
+# build_commit COMMIT PROFILE: print "KERNEL-DIR TESTS-DIR" of that commit.
+build_commit() {
+	local img tests
+	img=$(with_lock "$stack-src" build_kernel "$1" "$2") || exit
+	tests=$(with_lock "$stack-src" build_tests "$1") || exit
 	printf '%s %s\n' "$img" "$tests"
+}
+
+# build_point POINT PROFILE: the same for a point of the stack.
+build_point() {
+	local commit
+	commit=$(stack_commit "$1") || exit
+	build_commit "$commit" "$2"
 }

@@ -12,6 +12,12 @@
       Compare DIR/RUN/base.json with DIR/RUN/POINT.json for each RUN; print a
       table, the failures and the totals, and write DIR/results.ktap and
       DIR/junit.xml.  A failure is known if the base fails the same way.
+  results.py passed RUN
+      Did all entries of the result.json RUN pass?  If not, print the first one.
+  results.py caught RUN HOW
+      Did a test fail in the way HOW in the result.json RUN?  Print the evidence,
+      or what happened instead.  HOW is "output REGEX" (the test failed, and
+      printed that), "splat REGEX" (the kernel complained) or "hang".
 
 Exit status: 0 ok, 1 something failed that the base does not fail alike, 2 usage
 or environment.
@@ -172,7 +178,38 @@ def compare(directory, point, *runs):
     return 1 if failed else 0
 
 
-COMMANDS = {"todo": todo, "merge": merge, "compare": compare}
+def first_line(entry):
+    text = [line for line in entry["splats"] + entry["output"] if line.strip()]
+    return f"{entry['name']}: {entry['status']} {entry['reason']}".rstrip() + (f" ({text[0]})" if text else "")
+
+
+def passed(run):
+    for entry in load(run).values() or [lost("run", "no result")]:
+        if entry["status"] != "PASS":
+            print(first_line(entry))
+            return 1
+    return 0
+
+
+def caught(run, how):
+    kind, _, pattern = how.partition(" ")
+    entries = list(load(run).values()) or [lost("run", "no result")]
+    for entry in entries:
+        if kind == "hang":
+            found = [entry["reason"]] if entry["status"] == "TIMEOUT" else []
+        elif kind in ("output", "splat"):
+            lines = entry["splats"] if kind == "splat" else entry["output"]
+            found = [line for line in lines if entry["status"] not in GOOD and re.search(pattern, line)]
+        else:
+            raise ValueError(f"'{how}' is no way to fail")
+        if found:
+            print(found[0].strip() or "hang")
+            return 0
+    print("not caught by", how, "but:", "; ".join(map(first_line, entries)))
+    return 1
+
+
+COMMANDS = {"todo": todo, "merge": merge, "compare": compare, "passed": passed, "caught": caught}
 
 
 def main(argv):
@@ -181,7 +218,7 @@ def main(argv):
         return 2
     try:
         return COMMANDS[argv[1]](*argv[2:]) or 0
-    except (OSError, ValueError, KeyError, TypeError, Unjudgeable) as e:
+    except (OSError, ValueError, KeyError, TypeError, re.error, Unjudgeable) as e:
         print(f"results.py {argv[1]}: {e}", file=sys.stderr)
         return 2
 
