@@ -264,9 +264,9 @@ calls() {
 	patch a 'passed fine'
 	check 0
 	rm -rf "$KMMU_BUILD/toy/check/passed"
-	touch "$(git -C "$KMMU_BUILD/toy/check/tree" rev-parse --git-path index.lock)"
+	touch "$(git -C "$KMMU_BUILD/toy/check/tree0" rev-parse --git-path index.lock)"
 	check 0
-	rm -rf "$KMMU_BUILD/toy/check/passed" "$KMMU_BUILD/toy/check/tree/.git"
+	rm -rf "$KMMU_BUILD/toy/check/passed" "$KMMU_BUILD/toy/check/tree0/.git"
 	check 0
 	rm -rf "$KMMU_BUILD/toy/check/passed" "$toy"/kernel/.git/worktrees/*
 	check 0
@@ -372,7 +372,7 @@ judge() {
 	local work=${KMMU_BUILD:-$root/build}/linux-5.10/check
 	# shellcheck disable=SC2016 # expanded by the inner shell
 	run -"$1" env KMMU_STACK=linux-5.10 bash -c 'source "$0/tools/lib/common.sh"
-		with_lock "$stack/check" "$@"' "$root" "$root/ci/checks/$2/run" "${3:-$work/tree}" \
+		with_lock "$stack/check" "$@"' "$root" "$root/ci/checks/$2/run" "${3:-$work/tree0}" \
 		"$work/obj/$2" "$commit" "$parent" "$mail"
 	echo "${lines[-1]}"
 }
@@ -380,7 +380,7 @@ judge() {
 slow() {
 	[[ ${KMMU_SLOW_TESTS:-0} == 1 ]] || skip "KMMU_SLOW_TESTS=1 builds kernels"
 	plant "$@"
-	local tree=${KMMU_BUILD:-$root/build}/linux-5.10/check/tree
+	local tree=${KMMU_BUILD:-$root/build}/linux-5.10/check/tree0
 	[[ -e $tree/.git ]] || git -C "$root/kernel" worktree add -q --detach "$tree" "$parent"
 }
 
