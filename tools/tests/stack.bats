@@ -1014,11 +1014,11 @@ nothing_kept() {
 	diff <(echo "$output") <(grep '^[^#]' "$co/series")
 
 	cd "$BATS_TEST_TMPDIR/quilt"
-	ln -s "$co/patches" patches
-	ln -s "$co/series" series
-	QUILTRC=/dev/null QUILT_SERIES=$co/series run -0 quilt push -a --fuzz=0
+	run -0 quilt --quiltrc "$co/tools/quiltrc" push -a
 	[[ $output != *offset* && $output != *fuzz* ]] || { echo "$output"; false; }
-	rm -rf .pc patches series
+	run -0 quilt --quiltrc "$co/tools/quiltrc" applied
+	[[ ${#lines[@]} == $(grep -c '^[^#]' "$co/series") ]]
+	rm -rf .pc
 	diff -r . "$BATS_TEST_TMPDIR/plain"
 
 	cd "$BATS_TEST_TMPDIR/am"
