@@ -54,7 +54,7 @@ make_config() {
 	cat "$@" >"$obj/all.config.new"
 	if ! cmp -s "$obj/all.config.new" "$obj/all.config" || [[ ! -f $obj/.config ]]; then
 		KCONFIG_ALLCONFIG=$obj/all.config.new kbuild "$obj" allnoconfig >"$obj/config.log" 2>&1 ||
-			die "cannot configure the kernel; see $obj/config.log"
+			fail "cannot configure the kernel; see $obj/config.log"
 		mv "$obj/all.config.new" "$obj/all.config"
 	fi
 	rm -f "$obj/all.config.new"

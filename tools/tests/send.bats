@@ -326,6 +326,7 @@ teardown() {
 	[[ $(git log -1 --format='%an %b') == 'Änne Author'*'Signed-off-by: Änne Author <ann@example.org>'* ]]
 	git checkout -q --detach "$parent"
 	export HOME=$BATS_TEST_TMPDIR
+	mkdir "$BATS_TEST_TMPDIR/b4"
 	b4 --offline-mode am -m "$dir/series.mbox" -o "$BATS_TEST_TMPDIR/b4" 3>&-
 	git am -q "$BATS_TEST_TMPDIR"/b4/*.mbx
 	[[ $(git rev-parse 'HEAD^{tree}') == "$(git -C "$co/kernel" rev-parse "$want^{tree}")" ]]
