@@ -12,11 +12,14 @@ load stack
 # The toy kernel with what the real one's scripts want to find.
 eval "$(declare -f toy_kernel | sed '1s/toy_kernel/bare_toy_kernel/')"
 toy_kernel() {
+	local dir
 	bare_toy_kernel "$1"
 	git -C "$root/kernel" archive refs/kmmu/base COPYING CREDITS MAINTAINERS README \
-			scripts/{get_maintainer,checkpatch}.pl scripts/{spelling.txt,const_structs.checkpatch} | tar -x -C "$1"
-	mkdir -p "$1/include"
-	: >"$1/include/empty.h"
+		scripts/{get_maintainer,checkpatch}.pl scripts/{spelling.txt,const_structs.checkpatch} | tar -x -C "$1"
+	for dir in include drivers fs init ipc kernel lib; do
+		mkdir -p "$1/$dir"
+		: >"$1/$dir/empty"
+	done
 }
 
 setup_file() {
