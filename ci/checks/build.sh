@@ -5,7 +5,8 @@
 # their `run` and say in `info` what to build (besides the keys in lib.sh):
 #
 #   arch, cross  ARCH and CROSS_COMPILE
-#   config       fragments in ci/config, merged over allnoconfig
+#   config       fragments in ci/config, merged over allnoconfig; see
+#                fragment_files() for those of a stack
 #   targets      what to make
 #   make         further arguments
 #   touched      pathspecs; the objects of C files that the patch changes there
@@ -41,10 +42,9 @@ kbuild() {
 
 # fragments: the files of the configuration.
 fragments() {
-	local name
-	for name in $(info config); do
-		printf '%s\n' "$kmmu_root/ci/config/$name.config"
-	done
+	local names
+	read -ra names <<<"$(info config)"
+	fragment_files "${names[@]}"
 }
 
 # configure COMMIT: again whenever the fragments or a Kconfig file changed.

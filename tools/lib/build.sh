@@ -20,12 +20,10 @@ profile_file() {
 
 # config_fragments PROFILE: the configuration fragments it is built from.
 config_fragments() {
-	local file name
+	local file names
 	file=$(profile_file "$1") || exit
-	for name in base $(conf "$file" config ""); do
-		[[ -f $kmmu_root/ci/config/$name.config ]] || die "no fragment ci/config/$name.config"
-		printf '%s\n' "$kmmu_root/ci/config/$name.config"
-	done
+	read -ra names <<<"base $(conf "$file" config "")"
+	fragment_files "${names[@]}"
 }
 
 # build_cc: the compiler command, through ccache where there is one.
@@ -84,9 +82,11 @@ kernel_sources() {
 
 # test_sources COMMIT: the tree ids of everything that can reach a KVM selftest.
 test_sources() {
+	local more
+	read -ra more <<<"$(stack_conf test_sources "")"
 	kgit ls-tree "$1" include/uapi arch/x86/include/uapi arch/x86/entry tools/include \
 		tools/arch tools/testing/selftests/kvm tools/testing/selftests/lib.mk \
-		tools/testing/selftests/kselftest.h
+		tools/testing/selftests/kselftest.h "${more[@]}"
 }
 
 # build_kernel COMMIT PROFILE: print the image directory of that kernel.

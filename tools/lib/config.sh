@@ -1,7 +1,19 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# What a kernel configuration lacks of what was asked for.
+# Configuration fragments, and what a configuration lacks of what they ask for.
+
+# fragment_files NAME...: the files of these fragments, in the order to merge them.
+# What the current stack's kernel needs otherwise is in ci/config/STACK.
+fragment_files() {
+	local name
+	for name; do
+		[[ -f $kmmu_root/ci/config/$name.config ]] || die "no fragment ci/config/$name.config"
+		printf '%s\n' "$kmmu_root/ci/config/$name.config"
+		[[ ! -f $kmmu_root/ci/config/$stack/$name.config ]] ||
+			printf '%s\n' "$kmmu_root/ci/config/$stack/$name.config"
+	done
+}
 
 # lost_options WANTED GOT: settings that a configuration does not have; the last
 # line about an option counts, and what is not set need not be mentioned.
