@@ -98,6 +98,13 @@ stack_entries() {
 	done
 }
 
+# stack_topics: the topics of the stack, in order.
+stack_topics() {
+	local all
+	all=$(series_patches) || exit
+	cut -s -d/ -f2 <<<"$all" | uniq
+}
+
 # stack_commits [UNTIL]: "ENTRY COMMIT" for each patch of the stack on the base,
 # up to and including UNTIL.  Dies when a patch does not apply.
 stack_commits() {

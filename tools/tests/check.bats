@@ -232,6 +232,20 @@ calls() {
 	[[ $(calls) == 3 ]]
 }
 
+@test "verb: a pass depends on the fragments, on the stack's own as well" {
+	toy
+	patch a 'passed fine'
+	echo config=probe >>"$toy/ci/checks/probe/info"
+	mkdir -p "$toy/ci/config/toy"
+	echo CONFIG_A=y >"$toy/ci/config/probe.config"
+	check 0
+	check 0
+	[[ $(calls) == 1 ]]
+	echo CONFIG_B=y >"$toy/ci/config/toy/probe.config"
+	check 0
+	[[ $(calls) == 2 ]]
+}
+
 @test "verb: patches that do not concern a check" {
 	toy
 	sed -i 's/^touches=.*/touches=. :!verdict/' "$toy/ci/checks/probe/info"

@@ -1092,6 +1092,23 @@ nothing_kept() {
 	[[ $stderr == *"no fragment ci/config/nonsense.config" && ${#stderr_lines[@]} == 1 ]]
 }
 
+@test "build: a stack's own fragments go on top of those for all" {
+	toy
+	mkdir "$co/ci/config/toy"
+	echo '# CONFIG_SMP is not set' >"$co/ci/config/toy/base.config"
+	run -0 library config_fragments amd
+	[[ $output == "$co/ci/config/base.config"$'\n'"$co/ci/config/toy/base.config" ]]
+	KMMU_STACK=linux-5.10 run -0 library config_fragments amd
+	[[ $output == "$co/ci/config/base.config" ]]
+}
+
+@test "build: selftests are built anew when what else the stack names has changed" {
+	toy
+	[[ -z $(library test_sources "$base") ]]
+	echo 'test_sources=Documentation/virt scripts' >>"$co/ci/stacks/toy"
+	[[ $(library test_sources "$base" | cut -f2) == $'Documentation/virt\nscripts' ]]
+}
+
 # ------------------------------------------------------------------ the results
 
 results() {
