@@ -1085,6 +1085,15 @@ nothing_kept() {
 	config 2 "$BATS_TEST_TMPDIR/more"
 }
 
+@test "bench: takes topics of the stack alone" {
+	toy
+	[[ $(library stack_topics) == $'alpha\nbeta' ]]
+	kmmu 2 bench
+	[[ $stderr == *"no topic of the stack toy has a benchmark"* ]]
+	kmmu 2 bench cr0-wp-v3
+	[[ $stderr == *"the stack toy has no topic cr0-wp-v3"* ]]
+}
+
 @test "build: a fragment that a profile names is missing" {
 	toy
 	echo config=nonsense >>"$co/ci/profiles/amd-shadow"
