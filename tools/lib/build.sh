@@ -20,10 +20,10 @@ profile_file() {
 
 # config_fragments PROFILE: the configuration fragments it is built from.
 config_fragments() {
-	local file names
+	local file fragments
 	file=$(profile_file "$1") || exit
-	read -ra names <<<"base $(conf "$file" config "")"
-	fragment_files "${names[@]}"
+	read -ra fragments <<<"base $(conf "$file" config "")"
+	fragment_files "${fragments[@]}"
 }
 
 # build_cc: the compiler command, through ccache where there is one.
