@@ -98,10 +98,11 @@ stack_entries() {
 	done
 }
 
-# stack_topics: the topics of the stack, in order.
+# stack_topics [UNTIL]: the topics of the stack, in order, up to that of UNTIL.
+# shellcheck disable=SC2120 # UNTIL is optional
 stack_topics() {
 	local all
-	all=$(series_patches) || exit
+	all=$(stack_entries "$@") || exit
 	cut -s -d/ -f2 <<<"$all" | uniq
 }
 
