@@ -179,6 +179,24 @@ content_key() {
 	{ printf '%s\n' "$@"; cat; } | sha256sum | cut -c1-16
 }
 
+# background COMMAND...: run it as a job that kill_jobs ends with all that it runs,
+# i.e. in a process group of its own.
+background() {
+	set -m
+	"$@" &
+	set +m
+}
+
+# kill_jobs: end what is running in the background, in answer to a signal.
+kill_jobs() {
+	local pid
+	trap - INT TERM
+	for pid in $(jobs -rp); do
+		kill -TERM -- "-$pid" 2>/dev/null || true
+	done
+	wait
+}
+
 # hold_lock NAME: wait until no other kmmu holds NAME, and hold it from then on, by
 # the descriptor in $lock_fd, to the end of this shell.
 hold_lock() {

@@ -63,10 +63,7 @@ pool() {
 	while (($(jobs -rp | wc -l) >= $(nproc))); do
 		wait -n || true
 	done
-	# A process group of its own, to be ended as one; see below.
-	set -m
-	"$@" &
-	set +m
+	background "$@"
 }
 
 pool_wait() {
@@ -75,12 +72,7 @@ pool_wait() {
 
 # end_jobs: a killed verb takes its guests along.
 end_jobs() {
-	local pid
-	trap - INT TERM
-	for pid in $(jobs -rp); do
-		kill -TERM -- "-$pid" 2>/dev/null || true
-	done
-	wait
+	kill_jobs
 	printf 'kmmu %s: interrupted; nothing that did not finish counts\n' "$kmmu_verb" >&2
 	exit 2
 }
