@@ -49,6 +49,13 @@ guest_run() {
 		--cpus "$(run_conf "$run" cpus 1)" "$@"
 }
 
+# exact_options RUN: options of guest_run() for a guest whose clock counts its
+# instructions, one a line.  Bochs' always does.
+exact_options() {
+	printf '%s\n' --cpus 1
+	[[ $(run_conf "$1" emulator) != qemu-* ]] || echo --icount
+}
+
 # harness_key: a hash of everything that decides how a guest is run and judged.
 harness_key() {
 	cat "$kmmu_root"/tools/guest-run "$kmmu_root"/tools/guest/*.c "$kmmu_root"/tools/guest/emulators/* \
