@@ -23,6 +23,7 @@ import statistics
 import sys
 
 from bench import TOLERANCE, Missing, guest_output, value_of
+from dispatch import dispatch
 
 FAILED = ("FAIL", "TIMEOUT")
 
@@ -74,18 +75,11 @@ COMMANDS = {"judge": judge, "failing": failing, "value": value, "side": side}
 
 
 def main(argv):
-    if len(argv) < 3 or argv[1] not in COMMANDS:
-        print(__doc__, file=sys.stderr)
-        return 2
     try:
-        COMMANDS[argv[1]](*argv[2:])
+        return dispatch(argv, COMMANDS, __doc__)
     except Missing as e:
         print(e, file=sys.stderr)
         return 1
-    except (OSError, ValueError, KeyError, TypeError) as e:
-        print(f"bisection.py {argv[1]}: {e}", file=sys.stderr)
-        return 2
-    return 0
 
 
 if __name__ == "__main__":

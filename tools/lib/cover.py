@@ -20,6 +20,8 @@ import sys
 import textwrap
 from email.utils import formataddr, parseaddr
 
+from dispatch import dispatch
+
 WIDTH = 75
 ITEM = re.compile(r"( *)([-*+]|\d+\.) +")
 
@@ -124,17 +126,5 @@ def addresses(to, cc, *excepted):
 COMMANDS = {"text": text, "section": section, "addresses": addresses}
 
 
-def main(argv):
-    if len(argv) < 3 or argv[1] not in COMMANDS:
-        print(__doc__, file=sys.stderr)
-        return 2
-    try:
-        COMMANDS[argv[1]](*argv[2:])
-    except (OSError, ValueError, TypeError) as e:
-        print(f"cover.py {argv[1]}: {e}", file=sys.stderr)
-        return 2
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv))
+    sys.exit(dispatch(sys.argv, COMMANDS, __doc__))

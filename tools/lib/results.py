@@ -29,6 +29,7 @@ import re
 import sys
 import xml.etree.ElementTree as ET
 
+from dispatch import dispatch
 from verdict import NOT_XML, Unjudgeable, write_file
 
 GOOD = ("PASS", "SKIP")
@@ -212,16 +213,5 @@ def caught(run, how):
 COMMANDS = {"todo": todo, "merge": merge, "compare": compare, "passed": passed, "caught": caught}
 
 
-def main(argv):
-    if len(argv) < 3 or argv[1] not in COMMANDS:
-        print(__doc__, file=sys.stderr)
-        return 2
-    try:
-        return COMMANDS[argv[1]](*argv[2:]) or 0
-    except (OSError, ValueError, KeyError, TypeError, re.error, Unjudgeable) as e:
-        print(f"results.py {argv[1]}: {e}", file=sys.stderr)
-        return 2
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv))
+    sys.exit(dispatch(sys.argv, COMMANDS, __doc__, re.error, Unjudgeable))
