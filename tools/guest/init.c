@@ -6,6 +6,7 @@
  * Plan, one record a line, fields separated by tabs:
  *
  *	nonce	HEX
+ *	tripwire	EVENT	FILTER
  *	run	NAME	LIMIT_IN_GUEST_MILLISECONDS	SHELL COMMAND
  *
  * Report (KTAP) on the second serial port, which nobody else writes to:
@@ -18,6 +19,12 @@
  *	ok 1 NAME
  *	...
  *	# kmmu-verdict NONCE pass=1 fail=1 skip=0 tainted=0
+ *
+ * The tripwire, of which there is at most one, is a trace event that tells, where
+ * the filter matches, that the emulator has failed.  Then the machine ends at once
+ * without a verdict, after a last line:
+ *
+ *	# kmmu-tripped NONCE EVENT FILTER
  *
  * The verdict comes after everything else has been looked at, so a guest that
  * died early has none.  The console only gets marks ("kmmu: begin NAME",
@@ -51,6 +58,8 @@
 #define TESTS		"/tests"
 #define SHELL		"/bin/sh"
 
+#define TRACE_INSTANCE	"/sys/kernel/tracing/instances/kmmu"
+
 #define VERDICT_PORT	0x2f8	/* ttyS1 */
 #define QEMU_EXIT_PORT	0xf4	/* -device isa-debug-exit,iobase=0xf4 */
 #define BOCHS_EXIT_PORT	0x8900	/* Bochs' "unmapped" device */
@@ -64,10 +73,18 @@ struct entry {
 	char *command;
 };
 
+/* What to look out for; trace_fd is -1 if there is nothing. */
+struct tripwire {
+	char *event, *filter;
+	const char *nonce;
+	int trace_fd;
+};
+
 /* A running entry: its shell, its output, and how it ended. */
 struct job {
 	pid_t pid;
 	int pipe_fd;
+	const struct tripwire *tripwire;
 	bool mid_line;		/* the last output had no newline yet */
 	int status;		/* from waitpid() */
 	bool timeout;
@@ -238,17 +255,19 @@ static void parse_run(char *fields, struct entry *e)
 }
 
 /* Cut the plan's text into entries; returns their number. */
-static int parse_plan(char *text, char **nonce, struct entry **entries)
+static int parse_plan(char *text, struct tripwire *tripwire, struct entry **entries)
 {
 	struct entry *list = NULL;
 	char *line, *word;
 	int n = 0;
 
-	*nonce = NULL;
 	while ((line = strsep(&text, "\n"))) {
 		word = strsep(&line, "\t");
 		if (!strcmp(word, "nonce")) {
-			*nonce = line;
+			tripwire->nonce = line;
+		} else if (!strcmp(word, "tripwire")) {
+			tripwire->event = strsep(&line, "\t");
+			tripwire->filter = line;
 		} else if (!strcmp(word, "run")) {
 			list = reallocarray(list, n + 1, sizeof(*list));
 			if (!list)
@@ -258,7 +277,7 @@ static int parse_plan(char *text, char **nonce, struct entry **entries)
 			panic("unknown record in the plan");
 		}
 	}
-	if (!*nonce || !n)
+	if (!tripwire->nonce || !n)
 		panic("no nonce or no entry in the plan");
 	*entries = list;
 	return n;
@@ -379,6 +398,35 @@ static bool reap(struct job *job, int sigchld, bool all)
 }
 
 /*
+ * Have the event recorded where the filter matches, in a trace of its own, which
+ * tests that trace do not see.  A kernel without the event has no tripwire.
+ */
+static void set_tripwire(struct tripwire *wire)
+{
+	char path[200];
+
+	wire->trace_fd = -1;
+	if (!wire->filter || mkdir(TRACE_INSTANCE, 0755))
+		return;
+	snprintf(path, sizeof(path), TRACE_INSTANCE "/events/%s/filter", wire->event);
+	if (!write_file(path, wire->filter))
+		return;
+	snprintf(path, sizeof(path), TRACE_INSTANCE "/events/%s/enable", wire->event);
+	if (write_file(path, "1"))
+		wire->trace_fd = open(TRACE_INSTANCE "/trace_pipe",
+				      O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+}
+
+static void tripped(const struct job *job)
+{
+	const struct tripwire *wire = job->tripwire;
+
+	report("%s# kmmu-tripped %s %s %s\n", job->mid_line ? "\n" : "", wire->nonce,
+	       wire->event, wire->filter);
+	end_machine();
+}
+
+/*
  * Pass output on until the job (with @all: every process) has ended; false if
  * that takes longer than @limit_ms.
  */
@@ -388,13 +436,16 @@ static bool wait_for(struct job *job, int sigchld, long limit_ms, bool all)
 	struct pollfd fds[] = {
 		{ .fd = sigchld,	.events = POLLIN },
 		{ .fd = job->pipe_fd,	.events = POLLIN },
+		{ .fd = job->tripwire->trace_fd,	.events = POLLIN },
 	};
 
 	while (!reap(job, sigchld, all)) {
 		left = end - now_us();
 		if (left <= 0)
 			return false;
-		poll(fds, 2, left / 1000 + 1);
+		poll(fds, 3, left / 1000 + 1);
+		if (fds[2].revents & POLLIN)
+			tripped(job);
 		if (!forward_pipe(job))
 			fds[1].fd = -1;
 	}
@@ -443,20 +494,23 @@ static void report_result(int nr, const struct entry *e, const struct job *job,
 
 int main(void)
 {
+	struct tripwire tripwire = { 0 };
 	struct tally tally = { 0 };
 	struct entry *entries;
 	int i, n, sigchld;
 	long long start;
-	char *nonce;
+	const char *nonce;
 
 	set_up();
-	n = parse_plan(read_plan(), &nonce, &entries);
+	n = parse_plan(read_plan(), &tripwire, &entries);
+	nonce = tripwire.nonce;
+	set_tripwire(&tripwire);
 	sigchld = open_sigchld();
 	port_init();
 
 	report("KTAP version 1\n1..%d\n", n);
 	for (i = 0; i < n; i++) {
-		struct job job = { 0 };
+		struct job job = { .tripwire = &tripwire };
 
 		report("# kmmu-begin %s %d %s\n", nonce, i + 1, entries[i].name);
 		mark_console("begin", entries[i].name);

@@ -39,14 +39,27 @@ run_cmdline() {
 
 # guest_run RUN KERNEL-DIR TESTS-DIR PLAN OUT [OPTION...]: boot the run's guest
 # and run PLAN in it; options go to tools/guest-run.  Status is that of
-# guest-run, all output is in OUT.log.
+# guest-run, all output is in OUT.log.  A run in which the emulator failed by its own
+# account says nothing of the kernel and is repeated, but not for ever.
 guest_run() {
-	local run=$1 img=$2 tests=$3 plan=$4 out=$5
+	local run=$1 img=$2 tests=$3 plan=$4 out=$5 rc tries=5
 	shift 5
-	logged "$out.log" "$kmmu_root/tools/guest-run" --emulator "$(run_conf "$run" emulator)" \
-		--kernel "$img/bzImage" --tests "$tests" --plan "$plan" --out "$out" \
-		--cmdline "$(run_cmdline "$run")" --mem "$(run_conf "$run" memory 1024)" \
-		--cpus "$(run_conf "$run" cpus 1)" "$@"
+	while :; do
+		rc=0
+		logged "$out.log" "$kmmu_root/tools/guest-run" --emulator "$(run_conf "$run" emulator)" \
+			--kernel "$img/bzImage" --tests "$tests" --plan "$plan" --out "$out" \
+			--cmdline "$(run_cmdline "$run")" --mem "$(run_conf "$run" memory 1024)" \
+			--cpus "$(run_conf "$run" cpus 1)" "$@" || rc=$?
+		((--tries)) && tripped "$out" || return "$rc"
+		note "$run: the emulator failed; once more"
+	done
+}
+
+# tripped OUT: did the emulator's tripwire end this run of guest-run?
+tripped() {
+	local nonce
+	nonce=$(awk -F '\t' '$1 == "nonce" { print $2 }' "$1/plan" 2>/dev/null) && [[ $nonce ]] &&
+		grep -qs "^# kmmu-tripped $nonce " "$1/verdict.log"
 }
 
 # exact_options RUN: options of guest_run() for a guest whose clock counts its

@@ -117,6 +117,8 @@ def read_entry(lines, nonce, number, entry):
     """Read one entry's output and result; returns the status and reason it claims."""
     end = re.compile(rf"# kmmu-end {nonce} {number} us=(\d+) tainted=(\d+)")
     while not (m := end.fullmatch(line := next(lines))):
+        if line.startswith(f"# kmmu-tripped {nonce} "):
+            raise Lost(f"the emulator failed: {line.split(' ', 3)[3]}")
         if not line.startswith("# "):
             raise Lost(f"the guest reported '{line}' amid the output")
         entry.output.append(line[2:])

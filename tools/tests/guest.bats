@@ -310,6 +310,17 @@ says() {
 	statuses "PASS LOST LOST"
 }
 
+@test "verdict: an emulator that failed" {
+	load pass
+	sed -i "/kmmu-begin .* 2/a # kmmu-tripped $nonce kvm/kvm_exit guest_rip > 1" verdict.log
+	judge 1
+	statuses "PASS LOST LOST"
+	says "the emulator failed: kvm/kvm_exit guest_rip > 1"
+	# ... or a test that says so
+	sed -i '/kmmu-tripped/s/d [0-9a-f]* /d 00 /' verdict.log
+	judge 0
+}
+
 @test "verdict: the wrong nonce" {
 	load pass
 	sed -i "s/$nonce/fedcba9876543210fedcba9876543210/" verdict.log
@@ -422,6 +433,45 @@ needs_kernel() {
 	guest 0 --cpus 2 --cmdline kmmu_test
 	statuses "PASS PASS"
 	says "2 passed, 0 failed, 0 skipped"
+}
+
+@test "guest: the tripwire ends a guest of several CPUs, in whose traces it is not seen" {
+	needs_kernel
+	mkdir root
+	cp -R "$root/tools" "$root/ci" root/
+	sed -i 's|^tripwire=.*|tripwire=sched/sched_process_exec filename ~ "*/trip"|' \
+		root/tools/guest/emulators/qemu-svm
+	mkdir tests
+	printf '#!/bin/sh\nsleep 1\n' | tee tests/trip >tests/other
+	chmod +x tests/*
+	entry other 10 'other && ! grep -q sched_process_exec /sys/kernel/tracing/trace'
+	entry trip 10 'printf "no newline"; trip'
+	entry last 10 true
+	root=root guest 1 --cpus 2 --tests tests
+	statuses "PASS LOST LOST"
+	says "the emulator failed: sched/sched_process_exec"
+	root=root guest 0 --tests tests
+	statuses "PASS PASS PASS"
+}
+
+@test "guest_run: a run in which the emulator failed is repeated, though not for ever" {
+	mkdir out kernel
+	printf 'nonce\t%s\n' "$nonce" >out/plan
+	mkdir root
+	cp -R "$root/tools" root/
+	printf '#!/bin/sh\necho run >>runs\n[ "$(wc -l <runs)" != "$GOOD" ] || echo ok >out/verdict.log\nexit 1\n' \
+		>root/tools/guest-run
+	tries() {
+		rm -f runs
+		echo "# kmmu-tripped $nonce event" >out/verdict.log
+		run -1 env GOOD="$1" bash -c '
+			. root/tools/lib/common.sh; . root/tools/lib/profile.sh
+			run_conf() { echo 1; }; run_cmdline() { :; }
+			guest_run amd kernel . plan out'
+		[[ $(wc -l <runs) == "$2" ]]
+	}
+	tries 2 2
+	tries 0 5
 }
 
 @test "guest: a WARN" {
