@@ -556,6 +556,13 @@ needs_kernel() {
 	done
 }
 
+@test "guest: Bochs brings up several CPUs" {
+	needs_kernel
+	command -v bochs >/dev/null || skip "no bochs"
+	entry cpus 10 'test "$(cat /sys/devices/system/cpu/online)" = 0-1'
+	guest 0 --emulator bochs-vmx --cpus 2
+}
+
 @test "guest: --icount gives the same time every time" {
 	needs_kernel
 	local first second
@@ -633,7 +640,8 @@ refuses() {
 	refuses "cannot read absent" "${good[@]}" --plan absent
 	refuses "--tests absent is not a directory" "${good[@]}" --tests absent
 	refuses "--icount works with one CPU only" "${good[@]}" --icount --cpus 2
-	refuses "Bochs gets one CPU only" "${good[@]}" --emulator bochs-vmx --cpus 2
+	refuses "bochs-svm has one CPU only" "${good[@]}" --emulator bochs-svm --cpus 2
+	! command -v bochs || refuses "bochs-vmx has 1 to 4 or 8 CPUs, not 5" "${good[@]}" --emulator bochs-vmx --cpus 5
 	refuses "over 2000 characters" "${good[@]}" --cmdline "$(printf 'x%.0s' {1..2000})"
 	run -0 "$root/tools/guest-run" --help
 	says "guest-run: run one guest"
