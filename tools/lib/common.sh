@@ -29,8 +29,10 @@ unset LANGUAGE GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_OBJECT_DIRECTORY \
 	KCFLAGS KCPPFLAGS KAFLAGS KCONFIG_CONFIG KCONFIG_ALLCONFIG CFLAGS CPPFLAGS LDFLAGS LDLIBS TAR_OPTIONS
 export LC_ALL=C.UTF-8 GIT_ATTR_NOSYSTEM=1
 
-# Let checkouts in different places share what ccache holds.
-export CCACHE_BASEDIR=$kmmu_build CCACHE_NOHASHDIR=1
+# Let checkouts in different places share what ccache holds.  With the compiler's
+# own list of dependencies ccache need not run the preprocessor first, which takes a
+# fifth of a build that finds nothing in it.
+export CCACHE_BASEDIR=$kmmu_build CCACHE_NOHASHDIR=1 CCACHE_DEPEND=1
 
 # die MESSAGE...: the environment or the usage is wrong; one line, exit 2.
 die() {
