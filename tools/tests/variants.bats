@@ -86,6 +86,15 @@ variant() {
 	grep -q $'^run\ttest\t10\t/tests/toy_test -x$' "$co/build/toy/variants/alpha/freed/plan"
 }
 
+@test "variants: a smoke test that has to catch one" {
+	toy
+	variant freed splat 'splat KASAN: use-after-free'
+	sed -i 's,^test=.*,test=smoke/tdp-mmu,' "$co/ci/variants/alpha/freed.patch"
+	kmmu 0 variants
+	grep -q $'^run\ttest\t10\t/smoke/tdp-mmu$' "$co/build/toy/variants/alpha/freed/plan"
+	cmp "$co/ci/smoke/tdp-mmu" "$co/build/toy/variants/alpha/freed/files/smoke/tdp-mmu"
+}
+
 @test "variants: the tip and the applied patches are left alone" {
 	toy
 	variant lost-data data 'output wrong'
