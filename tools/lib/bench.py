@@ -108,11 +108,16 @@ def measure(spec, directory, run, emulator, cmdline):
         yield row
 
 
-def bound(limit, base):
-    """The number that a limit means: NUMBER, base or base*NUMBER."""
+def bound(limit, row, rows):
+    """The number that a limit means: NUMBER, or base or tip:RUN, i.e. the tip's value
+    in another run, alone or *NUMBER.  None if that run was not measured."""
     word, _, factor = limit.partition("*")
     if word == "base":
-        return base * float(factor or 1)
+        return row["base"] * float(factor or 1)
+    if word.startswith("tip:"):
+        like = (word[len("tip:"):], row["metric"], row["unit"])
+        return next((r["tip"] * float(factor or 1) for r in rows
+                     if (r["profile"], r["metric"], r["unit"]) == like), None)
     return float(limit)
 
 
@@ -122,8 +127,10 @@ def breaches(rows, limits):
     for run, name, unit, limit in limits:
         for row in rows:
             if (row["profile"], row["metric"], row["unit"]) == (run, name, unit):
-                edge = bound(limit, row["base"])
+                edge = bound(limit, row, rows)
                 higher = row.get("better") == "higher"
+                if edge is None:
+                    break
                 if row["tip"] < edge if higher else row["tip"] > edge:
                     word = "is below" if higher else "exceeds"
                     yield f"{run}: {name}, {unit}: {row['tip']:.2f} {word} the limit of {edge:.2f}"

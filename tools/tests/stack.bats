@@ -1303,6 +1303,17 @@ bench_guests() {
 	bench 2
 }
 
+@test "bench: limits that are the tip's value in another run" {
+	bench_guests
+	echo 'limit=amd|cost|instructions|tip:amd*0.9' >>spec
+	bench 1
+	[[ $stderr == *"bench: amd: cost, instructions: 500.25 exceeds the limit of 450.23"* ]]
+	sed -i 's/|tip:.*/|tip:amd/' spec
+	bench 0
+	sed -i 's/|tip:.*/|tip:intel*0.9/' spec
+	bench 0
+}
+
 @test "bench: metrics of which more is better" {
 	bench_guests
 	sed -i 's/|cost$/|cost|higher/' spec
