@@ -516,10 +516,10 @@ needs_kernel() {
 	entry before 10 true
 	entry noise 10 "echo 1 >/proc/sys/kernel/watchdog_thresh; echo SOFTLOCKUP >$crash"
 	entry after 10 true
-	guest 1 --timeout 9
+	guest 1 --timeout 20
 	statuses "PASS FAIL LOST"
 	says "soft lockup"
-	says "ran into --timeout 9"
+	says "ran into --timeout 20"
 }
 
 @test "guest: a kernel that does not boot" {
