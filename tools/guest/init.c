@@ -417,10 +417,14 @@ static void set_tripwire(struct tripwire *wire)
 				      O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 }
 
-static void tripped(const struct job *job)
+/* End the machine if the event has been recorded. */
+static void check_tripwire(const struct job *job)
 {
 	const struct tripwire *wire = job->tripwire;
+	struct pollfd fd = { .fd = wire->trace_fd, .events = POLLIN };
 
+	if (poll(&fd, 1, 0) <= 0)
+		return;
 	report("%s# kmmu-tripped %s %s %s\n", job->mid_line ? "\n" : "", wire->nonce,
 	       wire->event, wire->filter);
 	end_machine();
@@ -444,12 +448,13 @@ static bool wait_for(struct job *job, int sigchld, long limit_ms, bool all)
 		if (left <= 0)
 			return false;
 		poll(fds, 3, left / 1000 + 1);
-		if (fds[2].revents & POLLIN)
-			tripped(job);
+		check_tripwire(job);
 		if (!forward_pipe(job))
 			fds[1].fd = -1;
 	}
 	forward_pipe(job);
+	/* What ends a test may be the failure that the event tells of. */
+	check_tripwire(job);
 	return true;
 }
 
