@@ -106,6 +106,11 @@ stack_topics() {
 	cut -s -d/ -f2 <<<"$all" | uniq
 }
 
+# topic_benches TOPIC: its files in ci/bench, TOPIC first and then TOPIC.*, one a line.
+topic_benches() {
+	(cd "$kmmu_root/ci/bench" && find "$1" "$1".* -maxdepth 0 2>/dev/null) || true
+}
+
 # stack_commits [UNTIL]: "ENTRY COMMIT" for each patch of the stack on the base,
 # up to and including UNTIL.  Dies when a patch does not apply.
 stack_commits() {
