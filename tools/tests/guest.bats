@@ -439,7 +439,7 @@ needs_kernel() {
 	needs_kernel
 	mkdir root
 	cp -R "$root/tools" "$root/ci" root/
-	sed -i 's|^tripwire=.*|tripwire=sched/sched_process_exec filename ~ "*/trip"|' \
+	sed -i 's|^smp_tripwire=.*|smp_tripwire=sched/sched_process_exec filename ~ "*/trip"|' \
 		root/tools/guest/emulators/qemu-svm
 	mkdir tests
 	printf '#!/bin/sh\nsleep 1\n' | tee tests/trip >tests/other
